@@ -188,6 +188,11 @@ class Learner(Struct, frozen=True):
     predicts: Predicts
     scale: UtilityScale
 
+    @property
+    def convinces(self) -> bool:
+        """Whether leaves have to convince themselves (`models.prune_leaves`)."""
+        return isinstance(self.model, models.Model) and self.model.kind != "tree" and not any(self.predicts)
+
     def fit(self, candidate: Candidate, view: View) -> tuple[models.Predictor, models.Predictor | None]:
         """A predictor by the first look, and one by the second where there is one."""
         if not candidate.learned:
@@ -296,9 +301,9 @@ def by_size(table: RunTable, view: View, losses: models.Array) -> list[models.Ar
 def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
 
-    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data
-    set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
-    else with a share of 0.03.
+    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`), or the leaves of
+    the model have to convince themselves. One data set leaves nothing to validate on: the model is used, with features
+    that are free or whose share the program names, else with a share of 0.03.
     """
     learner, all_ = Learner(model, predicts, table.scale), candidates(table, predicts)
     is_learned = isinstance(model, models.Model) and not any(predicts)
@@ -318,7 +323,7 @@ def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Polic
             judge(more)
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
-        number, why, unsettled = _winner(all_, losses, sized, table.scale)
+        number, why, unsettled = _winner(all_, losses, sized, table.scale, learner.convinces)
     else:
         (number, why), unsettled = _unvalidated(all_), 0
     standings = [
@@ -355,12 +360,14 @@ def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Polic
 
 
 def _winner(
-    all_: list[Candidate], losses: Sequence[models.Array], sized: Sequence[list[models.Array]], scale: UtilityScale
+    all_: list[Candidate], losses: Sequence[models.Array], sized: Sequence[list[models.Array]], scale: UtilityScale,
+    convinced: bool = False,
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
 
     `losses` by data set, `sized` by size of data, for each policy. Looks that cost next to nothing are compared by
-    their mean loss alone, since a price that nobody notices needs no proof.
+    their mean loss alone, since a price that nobody notices needs no proof; so are all where `convinced`, by models
+    that take the single best option wherever another is not better beyond chance (`models.prune_leaves`).
     """
     loss = [_loss(float(one.mean()), scale) for one in losses]
     score = f"its {'error' if scale.logarithmic else 'regret'}"
@@ -370,38 +377,42 @@ def _winner(
     safe = [k for k, c in enumerate(all_) if c.share > 0 and not _is_worse(sized[0], sized[k], bars[k])]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].most <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
-    for k in (k for k in free if k < best):
+    for k in (k for k in free if k < best and not convinced):
         if not is_significant_gain(losses[k], losses[best]):
-            more = data_sets_to_settle(losses[k], losses[best])
+            more, chance = _proof(losses[k], losses[best])
             look = min([k, *cheap], key=lambda one: (float(losses[one].mean()), one))
+            named = all_[k].name if all_[k].learned else f"the {SINGLE_BEST} option"
             if look != k:
-                why = f"{score} is {loss[look]}; with {_called(all_[k])} it is {loss[k]}, and looking costs "
+                why = f"{score} is {loss[look]}; with {named} it is {loss[k]}, and looking costs "
                 return look, f"{why}next to nothing, and is hardly worse at any size of data", more
             than = "and costs more" if all_[k].most < all_[best].most else "and is less simple"
-            chance = f"within chance on {len(losses[k])} data sets" + (
-                f" (about {more:,} more would settle it)" if more else ""
-            )
             why = f"{score} is {loss[k]}; with {all_[best].name} it is {loss[best]}, which is {chance}, {than}"
             return k, why, more
     why = f"{score} on data sets left out is {loss[best]}; with the {SINGLE_BEST} option it is {loss[0]}, "
-    why += "and that is more than chance"
+    more, chance = _proof(losses[0], losses[best])
+    why += f"and that is {chance}"
     if best == 0:
         why = f"{score} is {loss[0]}, and no way of looking has less"
         why = why if len(all_) > 1 else "there is nothing to look at"
     first = min(range(len(all_)), key=lambda k: (float(losses[k].mean()), k))
     if first not in left:
         why = f"{score} is {loss[best]}; with {all_[first].name} it is {loss[first]}, but worse at some size of data"
-    return best, why, 0
+    return best, why, more
+
+
+def _proof(plain: models.Array, better: models.Array) -> tuple[int, str]:
+    """About how many more data sets would settle a gain (0: it is settled), and what it is."""
+    if is_significant_gain(plain, better):
+        return 0, "more than chance"
+    more = data_sets_to_settle(plain, better)
+    would = f" (about {more:,} more would settle it)" if more else ""
+    return more, f"within chance on {len(plain)} data sets{would}"
 
 
 def _is_worse(plain: list[models.Array], other: list[models.Array], bar: float) -> bool:
     """Whether there is a size of data at which `other` loses more by the bar, and by one standard error besides."""
     excess = (_gain(here, alone) for alone, here in zip(plain, other, strict=True))
     return any(mean - bar > error for mean, error in excess)
-
-
-def _called(candidate: Candidate) -> str:
-    return candidate.name if candidate.learned else f"the {SINGLE_BEST} option"
 
 
 def _loss(regret: float, scale: UtilityScale) -> str:

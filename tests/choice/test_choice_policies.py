@@ -26,7 +26,7 @@ from jostle.choice.policies import (
     is_significant_gain,
     view_of,
 )  # fmt: skip
-from jostle.choice.policy import AGAIN, Store, Stored
+from jostle.choice.policy import AGAIN, SINGLE_BEST, Store, Stored
 from jostle.choice.table import OTHERS, UtilityScale, scale_of
 from jostle.choice.training import train
 from jostle.diagnostics import Refusal
@@ -283,6 +283,21 @@ def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
             assert [policy.choose({"size": n}, epsilon).chosen for n in (8.0, 14000.0, 18000.0)] == [
                 "Low", "High", "High",
             ]  # fmt: skip
+
+
+def test_the_least_mean_is_taken_within_chance_where_leaves_convince_and_the_reason_says_so() -> None:
+    plain, look = Candidate(SINGLE_BEST, 0.0, 0, ()), Candidate("features at 3 %", 0.03, 1, ("size",))
+    single, scale = np.array([0.10, 0.12, 0.09, 0.11]), UtilityScale("utility")
+    for change, taken, reason in (
+        ([0.05, -0.04, 0.05, -0.04], 1, "within chance on 4 data sets (about"),
+        ([0.05, 0.04, 0.05, 0.04], 1, "more than chance"),
+        ([-0.05, 0.04, -0.05, 0.04], 0, "no way of looking has less"),
+        ([0.0, 0.0, 0.0, 0.0], 0, "no way of looking has less"),
+    ):
+        losses = [single, single - np.array(change)]
+        best, why, more = _winner([plain, look], losses, [[one] for one in losses], scale, convinced=True)
+        assert best == taken and reason in why and (more > 0) == ("within" in reason)
+        assert _winner([plain, look], losses, [[one] for one in losses], scale)[0] == (taken if not more else 0)
 
 
 def test_a_gain_is_a_reason_beyond_one_standard_error_by_student_s_t() -> None:

@@ -56,7 +56,7 @@ class WeightedRecords(Handle):
 
 
 def weighted(table: Table) -> WeightedRecords:
-    """The rows of a table, each with weight 1. The weight that can change is the number of rows that can."""
+    """The rows of a table, each with weight 1: of k rows that can change, k is the weight that can, in several parts."""
     if table.weighted:
         raise refuse(
             "TypeError", "rows that have weights cannot be given new ones", help="declare the source without `weighted`"
@@ -69,7 +69,7 @@ def weighted(table: Table) -> WeightedRecords:
                 "TypeError", f"records have numbers, texts and truths, and `{name}` is a {domain_kind(domain)}",
                 help=f"leave it out with `pick`, or take a number of it: `derive(t, {name} = year({name}))`",
             )  # fmt: skip
-    exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
+    exposures = tuple(replace(e, weight=e.rows, rows=e.rows and max(2, e.rows), each=None) for e in table.exposures)
     check_steps(table.plan, MOST_TABLE_STEPS)
     return WeightedRecords(exposures, rec.Rows(table.plan, table.schema), table.facts)
 

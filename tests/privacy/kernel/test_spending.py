@@ -89,6 +89,24 @@ def test_parts_of_persons_add_up_where_a_delta_is_spent(spend: str, counted: str
         assert persons["epsilon"] > 1.2 * rows["epsilon"]
 
 
+RECORDS = """use weighted
+use workloads
+use selection
+private t = bound("t") described by {v: 0..3} protecting rows budget epsilon 1, delta 0.001 counted by basic
+cells = histogram(shave(weighted(t), 0.5, 2), place, v)
+for p in partition(cells, place + 0):
+    x = margin_max(misfit(p[1], marginals(p[1], 1), [0, 0, 0, 0, 0, 0, 0, 0])) with epsilon 0.4 delta 0.0004
+release spent = spent(t)
+"""
+
+
+def test_parts_of_one_rows_weight_add_up_where_a_delta_is_spent() -> None:
+    """A row is a record of weight 1, and half of it is in each part, whose δ is no less for that."""
+    result = run(RECORDS, t={"v": np.arange(300) % 4})
+    assert result.ok, result.diagnostics
+    assert (result["spent"]["epsilon"], result["spent"]["delta"]) == (0.8, 0.0008)
+
+
 @pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE, GAUSSIAN])
 @pytest.mark.parametrize("counted", ["", " counted by basic"])
 def test_the_check_adds_parts_of_persons_too(spend: str, counted: str) -> None:

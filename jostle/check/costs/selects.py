@@ -228,4 +228,5 @@ def weighted_records(function: str, args: Sequence[object]) -> object:
     handles = [arg for arg in args if isinstance(arg, Handle)]
     if len(handles) != 1 or not reached_sources(*args).certain:
         return some_table(*args, kind="records")
-    return Handle("records", handles[0].exposures, handles[0].schema if function == "weighted" else None)
+    exposures = tuple(replace(e, joined=True) for e in handles[0].exposures)
+    return Handle("records", exposures, handles[0].schema if function == "weighted" else None)

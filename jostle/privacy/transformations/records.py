@@ -56,7 +56,7 @@ class WeightedRecords(Handle):
 
 
 def weighted(table: Table) -> WeightedRecords:
-    """The rows of a table, each with weight 1: of k rows that can change, k is the weight that can, in several parts."""
+    """The rows of a table, each with weight 1. Of k rows that can change, k is the weight, in any number of parts."""
     if table.weighted:
         raise refuse(
             "TypeError", "rows that have weights cannot be given new ones", help="declare the source without `weighted`"

@@ -105,6 +105,8 @@ def test_parts_of_one_rows_weight_add_up_where_a_delta_is_spent() -> None:
     result = run(RECORDS, t={"v": np.arange(300) % 4})
     assert result.ok, result.diagnostics
     assert (result["spent"]["epsilon"], result["spent"]["delta"]) == (0.8, 0.0008)
+    (cost,) = Session().costs(Source("p.jst", RECORDS))
+    assert cost.bound >= 8 * 10**11, str(cost)
 
 
 @pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE, GAUSSIAN])

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 98_087,
+    "lines": 98_086,
     "files": 362,
     "lines that the kernel imports": 2635,
     "lines that privacy and engine import": 18_500,

@@ -248,13 +248,9 @@ READ = "`number(s)` reads a number from a text"
 _INSTEAD = {
     "a boolean": "write `1 if b else 0` for the boolean",
     "a list": "calculate with each element: `[x {op} {other} for x in {it}]`",
-    "a record": "calculate with one of its fields, `{it}.n`",
+    "a record": "calculate with one of its fields",
     "a grouped result": "calculate with one of its columns, `{it}.n`",
     "none": "test for `none` first: `x if x != none else 0`",
-}
-_FUNCTIONS = {
-    "a text": "functions take a text, `upper(s)`, `length(s)`",
-    "a list": "functions take a list, `append(xs, x)`, `len(xs)`",
 }
 
 
@@ -319,7 +315,7 @@ def no_walk(kind: str, it: str = "") -> Diagnostic:
 
 def no_fields(kind: str, name: str) -> Diagnostic:
     """A value without fields, of which one was asked."""
-    help = _FUNCTIONS.get(kind, "it is the value itself")
+    help = "records and results have fields" if kind in ("a text", "a list") else "it is the value itself"
     return Diagnostic("TypeError", f"{kind} has no fields, and `{name}` was asked", help=help)
 
 

@@ -224,7 +224,8 @@ def _range(interp: Evaluator, node: n.Range, scope: Scope) -> val.Interval | Per
     if isinstance(low, date) or isinstance(high, date) or node.unit:
         return period(low, high, node.unit)
     if isinstance(low, str) and isinstance(high, str):
-        help = f"dates stand without quotes: `{low}..{high}`"
+        form = f"{low}..{high}" if low[:4].isdigit() and high[:4].isdigit() else "2024-01-01..2024-12-31"
+        help = f"dates stand without quotes, the year first: `{form}`"
         raise refuse("TypeError", "a range is of numbers or dates, not of texts", node.span, help=help)
     for value in (low, high):
         operators.need_number(value, "a range")

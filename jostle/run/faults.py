@@ -86,8 +86,10 @@ class PrivateValue(Refusal):
             return f"measure its cells: `{self._measure(called[0])}`"
         more = isinstance(self.handle, Score) and "compared" in self.cannot
         largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
-        if re.match(r"size\(\w+\.", text) or (isinstance(self.handle, Score) and called):
-            return f"measure it: `laplace({text}) with epsilon 0.1`{largest}"
+        called_here = isinstance(self.handle, Score | Table) and re.match(r"[\w.]+\(.*\)$", text)
+        if called_here or (isinstance(self.handle, Score) and called):
+            inner = re.search("compared|calculated", self.cannot)  # an amount reaches no further than its brackets
+            return f"measure it: `{'(' if inner else ''}{self._measure(text)}{')' if inner else ''}`{largest}"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"

@@ -18,7 +18,6 @@ from html import unescape
 from itertools import takewhile
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.language.facts import MISSING_WORDS
 from jostle.mistakes import edits, typos
 from jostle.mistakes.foreign import Nothing, Unread, as_one, other_words, programs, selects, statements
 from jostle.mistakes.foreign.declarations import DECLARES
@@ -51,7 +50,6 @@ _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to wri
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
-_NO_CELL = re.compile(rf"(?i)\b(\w+) *(==?|!=) *([\"'])(?:{'|'.join(map(re.escape, ('', *MISSING_WORDS)))})\3")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(rf"{edits.USAGE}|$")
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
@@ -154,12 +152,10 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str], wide
 
 
 def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the one listed value that its text is a longer or shorter form of, `F` of `female`, or with the
-    test of a missing cell that it means, `age is missing` for `age == ""`."""
-    if re.search(r"mixes a number with text$| is never \"", fault.message):
-        new = _NO_CELL.sub(lambda test: f"{test[1]} is {'not ' * (test[2] == '!=')}missing", search.line)
-        if new != search.line and search.first_fault(new) is None:
-            return _tell(fault, new.strip(), "")
+    """The fault with the listed value that its text is a form of, `F` of `female`, or with `x is missing` for `x == ""`."""
+    tested = re.search(r"mixes a number with text$| is never \"", fault.message) and edits.with_missing(search.line)
+    if tested and search.first_fault(tested) is None:
+        return _tell(fault, tested.strip(), "")
     if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
         return None
     text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)

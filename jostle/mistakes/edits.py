@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect
+from jostle.language.facts import MISSING_WORDS, Effect
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax.parser import lexicon
@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
+_NO_CELL = re.compile(rf"(?i)\b(\w+) *(==?|!=) *([\"'])(?:{'|'.join(map(re.escape, ('', *MISSING_WORDS)))})\3")
 
 
 class Slip(Struct, frozen=True):
@@ -174,6 +175,12 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
 
 
 _CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
+
+
+def with_missing(line: str) -> str:
+    """The line with `x is missing` for `x == ""` and `x == "n/a"`; empty where it has no such test."""
+    new = _NO_CELL.sub(lambda test: f"{test[1]} is {'not ' * (test[2] == '!=')}missing", line)
+    return new if new != line else ""
 
 
 @cache

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 98_091,
+    "lines": 98_094,
     "files": 363,
     "lines that the kernel imports": 2629,
     "lines that privacy and engine import": 18_468,

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from jostle.backends.remote import RemoteData, check
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb import DUCKDB, KEYS
+from jostle.engine.duckdb.engine import DUCKDB, KEYS
 from jostle.engine.files import OpenFile
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from msgspec import Struct
 
-from jostle.engine.duckdb import DUCKDB, in_unicode, table_of
+from jostle.engine.duckdb.engine import DUCKDB, in_unicode, table_of
 from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.persons import narrowed

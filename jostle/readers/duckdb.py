@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb import Raw, undescribed
+from jostle.engine.duckdb.engine import Raw, undescribed
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from jostle.diagnostics import need_package, refuse
-from jostle.engine.duckdb import DUCKDB, DuckDb, Folder
+from jostle.engine.duckdb.engine import DUCKDB, DuckDb, Folder
 from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import Array, np, pa

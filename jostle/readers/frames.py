@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.diagnostics import need_package, refuse
-from jostle.engine.duckdb import in_unicode, table_of
+from jostle.engine.duckdb.engine import in_unicode, table_of
 from jostle.engine.sql.cells import NONE
 from jostle.lazy import Array, Bools, Ints, np, pa
 from jostle.readers.arrays import MOST_BYTES, Arrays, cells, kind_of, text_of_decimal

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar, cast
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, need_package, refuse
-from jostle.engine.duckdb import DUCKDB, Raw
+from jostle.engine.duckdb.engine import DUCKDB, Raw
 from jostle.engine.files import OpenFile
 from jostle.readers.arrays import MOST_BYTES
 from jostle.readers.filesets import reader_of

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from jostle.engine.duckdb import Raw
+    from jostle.engine.duckdb.engine import Raw
 
     Whole = Array
     Read = tuple[pa.Table, Whole, dict[str, "_Texts"]] | tuple[()]

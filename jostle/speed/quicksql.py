@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import field
 
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import functions
 from jostle.engine.sql.cells import FLOATS, WHOLE, moment, number, text
 from jostle.engine.sql.dialect import PLACES, Dialect, clamped

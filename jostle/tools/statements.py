@@ -150,7 +150,7 @@ def _dialect(url: str | None) -> Dialect:
     elif url:
         raise refuse("DataError", "the URL of the engine is of no kind that is known")
     else:
-        from jostle.engine.duckdb import DUCKDB
+        from jostle.engine.duckdb.engine import DUCKDB
 
         dialect = replace(DUCKDB, **READERS)
     return dialect

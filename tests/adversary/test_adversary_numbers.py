@@ -214,7 +214,7 @@ def test_the_order_of_rows_does_not_show(arena: Arena) -> None:
 
 @pytest.mark.attack("overflow and order of sums")
 def test_the_number_of_threads_does_not_show(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jostle.engine import duckdb as engine
+    from jostle.engine.duckdb import engine
 
     content = table("r", "v", "w", "k", rows=[f"{k / 7e5!r},{k % 999},{1 / (k + 1)!r},{k % 4}" for k in range(30_000)])
     found = []

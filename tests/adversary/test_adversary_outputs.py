@@ -17,7 +17,7 @@ from hostile import people, versions
 from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import DuckDb
+from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.gradual import Memory, Sealed
 from jostle.privacy.measurements.watch import Threshold

@@ -16,7 +16,7 @@ import pytest
 from cross_engine import PlainRows
 
 from jostle.engine import records
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import functions as sql_functions
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS

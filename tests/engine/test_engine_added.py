@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.engine.base import Capabilities, Engine, Opened
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import clean, whole_or_text
 from jostle.engine.sql.persons import rows_per_key

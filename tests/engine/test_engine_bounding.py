@@ -18,7 +18,7 @@ import pytest
 from portable_hash import row_hash
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb import DUCKDB, DuckDb
+from jostle.engine.duckdb.engine import DUCKDB, DuckDb
 from jostle.engine.sql.persons import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import (

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import open_file
 from jostle.engine.sql import functions
 from jostle.plan.plan import (

@@ -14,7 +14,7 @@ import pytest
 from engines_table import DOMAINS, table
 
 from jostle.engine.base import consecutive
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import cells, functions
 from jostle.engine.sql.rows import Physical, Raw
 from jostle.plan.plan import Apply, Column, Constant, Open

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from jostle import Refusal, Session, diagnostics
-from jostle.engine import duckdb as engine
+from jostle.engine.duckdb import engine
 from jostle.readers import duckdb
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.frames import Frame

@@ -19,7 +19,7 @@ from engines_table import table
 
 from jostle.diagnostics import Refusal
 from jostle.engine.base import Engine
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.records import blocks, columns_of, sums_of
 from jostle.language.moments import number_of
 from jostle.language.patterns import READERS

@@ -14,7 +14,7 @@ from engines_table import DOMAINS, table
 from jostle import Session
 from jostle.backends.remote import check
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Filter, Integer, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb

@@ -21,7 +21,7 @@ from engines_postgres import Loaded, server
 from engines_spark import apache_url, is_there, sail_url
 
 from jostle.diagnostics import Refusal
-from jostle.engine import duckdb as database
+from jostle.engine.duckdb import engine as database
 from jostle.plan.plan import Integer, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.limits import Endless, beside

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from one_value import ROWS, check_one_value_each
 
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql.cells import clean, read, whole_or_text
 from jostle.plan.plan import Categories, Column, Integer, Moments, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb

@@ -138,7 +138,7 @@ def test_a_call_as_deep_as_calls_can_be_leaves_room_for_a_measurement(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How deep follows from an answer, which no look ahead has; at some depth the measurement itself was too deep."""
-    monkeypatch.setattr("jostle.tools.outlet.DEEP", 12_000)
+    monkeypatch.setattr("jostle.run.faults.DEEP", 12_000)
     body = "f(n - 1)"
     for _ in range(40):
         body = f"max(0, {body})"

@@ -343,7 +343,7 @@ def bare_amount(kernel: Kernel, exposures: Exposures, shares: int = 1) -> Amount
             notes=(Note(inner.span, "the allotment"),) if inner.span else (),
             help="allot more, or give what stands before it a part: `with 1/4`",
         )  # fmt: skip
-    delta = max(0, min(inner.left(e.source, () if e.stability > 1 else e.path, 1) for e in exposures))
+    delta = max(0, min(inner.left(e.source, () if e.in_parts else e.path, 1) for e in exposures))
     return Amount(inner.amount.unit, left // shares, delta // shares)
 
 

@@ -94,11 +94,11 @@ def _most(amount: Amount, exposure: Exposure) -> tuple[Path, Cost]:
     if not measure.has_delta:
         return path, (amount.value,) * measure.width
     if measure.kind != "approximate":
-        return (() if amount.delta and exposure.stability > 1 else path), (amount.value, amount.delta)
+        return (() if amount.delta and exposure.in_parts else path), (amount.value, amount.delta)
     rho, plain = pure_price(amount).rho, amount.value
     if amount.delta:
         rho = max(rho, gaussian_price(amount, used_delta(amount, [measure])).rho)
-        if path and exposure.stability > 1:
+        if path and exposure.in_parts:
             path, plain = (), measure.limit.value + 1
     return path, (rho, amount.delta, plain, amount.delta)
 

@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 98_094,
+    "lines": 98_099,
     "files": 364,
-    "lines that the kernel imports": 2629,
-    "lines that privacy and engine import": 18_468,
-    "lines that everyday queries import": 8646,
+    "lines that the kernel imports": 2634,
+    "lines that privacy and engine import": 18_473,
+    "lines that everyday queries import": 8651,
     "circles of files, imports for types counted": 0,
     "lines with Any": 599,
     "lines with a name for Any": 121,

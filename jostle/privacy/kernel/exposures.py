@@ -152,6 +152,11 @@ class Exposure(Struct, frozen=True):
         return max(1, self.rows)
 
     @property
+    def in_parts(self) -> bool:
+        """Whether a unit may have rows in several parts, or weight, as half a row's may be in each of two."""
+        return self.stability > 1 or self.weight is not None
+
+    @property
     def digest_facts(self) -> tuple[str, int]:
         """What affects an answer beside the plan, for `plan.digest`."""
         return ("Exposure", self.rows or 0)
@@ -185,10 +190,10 @@ class Handle:
 
     @property
     def measures(self) -> list[Measure]:
-        """The measure of each source, with `in_parts` for a path on which a unit may have several rows."""
+        """The measure of each source, with `in_parts` for a path on which a unit may be in other parts too."""
         if not any(map(attrgetter("path"), self.exposures)):
             return list(map(attrgetter("source.measure"), self.exposures))
-        parts = [(e.source.measure, bool(e.path) and e.stability > 1) for e in self.exposures]
+        parts = [(e.source.measure, bool(e.path) and e.in_parts) for e in self.exposures]
         return [replace(measure, in_parts=shared) if shared else measure for measure, shared in parts]
 
     @property

@@ -335,20 +335,20 @@ def _charges_of(source: Source | None) -> tuple[Note, ...]:
 
 
 def _charged_path(exposure: Exposure, price: Price) -> Path:
-    """The path of a charge. With a δ₀ it is the whole source, since δ is not linear in a unit's rows in a part."""
+    """The path of a charge. With a δ₀ it is the whole source, since δ is not linear in a unit's part."""
     measure = exposure.source.measure
     if not exposure.path:
         return ()
     has_delta = measure.has_delta and measure.cost(price, True)[1] > 0
     account = exposure.source.account
-    path = exposure.whole_path if has_delta and exposure.stability > 1 else exposure.path
+    path = exposure.whole_path if has_delta and exposure.in_parts else exposure.path
     return path if account is None or not path else account.counted(path)
 
 
 def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
     """The path of a charge and its cost there. Gaussian noise on some of a unit's rows is not counted in plain sums."""
     path = _charged_path(exposure, price)
-    return path, exposure.source.measure.cost(price, bool(path) and exposure.stability > 1)
+    return path, exposure.source.measure.cost(price, bool(path) and exposure.in_parts)
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:

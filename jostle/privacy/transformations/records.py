@@ -69,7 +69,7 @@ def weighted(table: Table) -> WeightedRecords:
                 "TypeError", f"records have numbers, texts and truths, and `{name}` is a {domain_kind(domain)}",
                 help=f"leave it out with `pick`, or take a number of it: `derive(t, {name} = year({name}))`",
             )  # fmt: skip
-    exposures = tuple(replace(e, weight=e.rows, rows=e.rows and max(2, e.rows), each=None) for e in table.exposures)
+    exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
     check_steps(table.plan, MOST_TABLE_STEPS)
     return WeightedRecords(exposures, rec.Rows(table.plan, table.schema), table.facts)
 

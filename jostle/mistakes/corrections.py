@@ -153,8 +153,7 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str], wide
 
 def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the listed value that its text is a form of, `F` of `female`, or with a test for missing cells."""
-    tested = re.search(r"mixes a number with text$| is never \"", fault.message) and edits.with_missing(search.line)
-    if tested and search.first_fault(tested) is None:
+    if (tested := edits.with_missing(fault, search.line)) and search.first_fault(tested) is None:
         return _tell(fault, tested.strip(), "")
     if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
         return None

@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
-_NO_CELL = re.compile(rf"(?i)\b(\w+) *(==?|!=) *([\"'])(?:{'|'.join(map(re.escape, ('', *MISSING_WORDS)))})\3")
+_NO_CELL = re.compile(rf"(?i)\b(\w+) *(==|!=) *([\"'])(?:{'|'.join(map(re.escape, ('', *MISSING_WORDS)))})\3")
 
 
 class Slip(Struct, frozen=True):
@@ -177,10 +177,14 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
 _CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
 
 
-def with_missing(line: str) -> str:
-    """The line with `x is missing` for `x == ""` and `x == "n/a"`; empty where it has no such test."""
-    new = _NO_CELL.sub(lambda test: f"{test[1]} is {'not ' * (test[2] == '!=')}missing", line)
-    return new if new != line else ""
+def with_missing(fault: Diagnostic, line: str) -> str:
+    """The line with `x is missing` for the test `x == ""` or `x == "n/a"` that a fault is about; empty without one."""
+    if fault.span is None or not re.search(r"mixes a number with text$| is never \"", fault.message):
+        return ""
+    for test in _NO_CELL.finditer(line):
+        if test.start() < fault.span.column <= test.end():
+            return f"{line[: test.start()]}{test[1]} is {'not ' * (test[2] == '!=')}missing{line[test.end() :]}"
+    return ""
 
 
 @cache

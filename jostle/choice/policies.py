@@ -189,8 +189,8 @@ class Learner(Struct, frozen=True):
     scale: UtilityScale
 
     @property
-    def convinces(self) -> bool:
-        """Whether leaves have to convince themselves (`models.prune_leaves`)."""
+    def prunes(self) -> bool:
+        """Whether a leaf departs from the single best option only beyond one standard error (`models.prune_leaves`)."""
         return isinstance(self.model, models.Model) and self.model.kind != "tree" and not any(self.predicts)
 
     def fit(self, candidate: Candidate, view: View) -> tuple[models.Predictor, models.Predictor | None]:
@@ -301,9 +301,9 @@ def by_size(table: RunTable, view: View, losses: models.Array) -> list[models.Ar
 def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
 
-    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`), or the leaves of
-    the model have to convince themselves. One data set leaves nothing to validate on: the model is used, with features
-    that are free or whose share the program names, else with a share of 0.03.
+    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`); this is not
+    required of a model whose leaves are pruned. One data set leaves nothing to validate on: the model is used, with
+    features that are free or whose share the program names, else with a share of 0.03.
     """
     learner, all_ = Learner(model, predicts, table.scale), candidates(table, predicts)
     is_learned = isinstance(model, models.Model) and not any(predicts)
@@ -323,7 +323,7 @@ def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Polic
             judge(more)
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
-        number, why, unsettled = _winner(all_, losses, sized, table.scale, learner.convinces)
+        number, why, unsettled = _winner(all_, losses, sized, table.scale, learner.prunes)
     else:
         (number, why), unsettled = _unvalidated(all_), 0
     standings = [
@@ -361,13 +361,13 @@ def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Polic
 
 def _winner(
     all_: list[Candidate], losses: Sequence[models.Array], sized: Sequence[list[models.Array]], scale: UtilityScale,
-    convinced: bool = False,
+    pruned: bool = False,
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
 
     `losses` by data set, `sized` by size of data, for each policy. Looks that cost next to nothing are compared by
-    their mean loss alone, since a price that nobody notices needs no proof; so are all where `convinced`, by models
-    that take the single best option wherever another is not better beyond chance (`models.prune_leaves`).
+    their mean loss alone, since a price that nobody notices needs no proof; so are all policies
+    of `pruned` models, which take the single best option wherever another is not better beyond chance.
     """
     loss = [_loss(float(one.mean()), scale) for one in losses]
     score = f"its {'error' if scale.logarithmic else 'regret'}"
@@ -377,7 +377,7 @@ def _winner(
     safe = [k for k, c in enumerate(all_) if c.share > 0 and not _is_worse(sized[0], sized[k], bars[k])]
     left, cheap = [*free, *safe], [k for k in safe if all_[k].most <= CHEAP]
     best = min(left, key=lambda k: (float(losses[k].mean()), k))
-    for k in (k for k in free if k < best and not convinced):
+    for k in (k for k in free if k < best and not pruned):
         if not is_significant_gain(losses[k], losses[best]):
             more, chance = _proof(losses[k], losses[best])
             look = min([k, *cheap], key=lambda one: (float(losses[one].mean()), one))

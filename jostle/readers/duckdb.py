@@ -346,8 +346,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
     def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
-        """What every engine gives. Different whole numbers of a range that can be held are marked in it, which is less
-        work than to look each up among those before."""
+        """As in `SqlEngine`. Distinct integers of a bounded range are marked in an array of booleans, which is faster
+        than a hash table."""
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         if set(terms) == ROWS and (cells := self._counts(plan, keys, shape)) is not None:
             return [cells.copy() for _ in terms]
@@ -363,9 +363,9 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return super().group(plan, keys, terms)
 
     def _counts(self, plan: p.Plan, keys: tuple[p.Key, ...], shape: tuple[int, ...]) -> Array | None:
-        """Counts of rows from arrays, from those of few different cells, or from those of the rows that are not as most
-        are. Those of many groups are added up of the rows' places as these come: so many groups cost a database more
-        than the rows do."""
+        """The counts of rows by the fastest way that fits: arrays in memory, the number of rows of a file, the tally
+        of a column with few values, the uncommon values alone, or for many groups sums over the rows' positions. None
+        leaves them to the database."""
         arrays = self._arrays(plan)
         if arrays is not None and (cells := arrays.counts(plan, keys, shape)) is not None:
             return cells

@@ -285,7 +285,7 @@ def test_a_fit_of_zero_or_one_is_learned_at_every_scale() -> None:
             ]  # fmt: skip
 
 
-def test_the_least_mean_is_taken_within_chance_where_leaves_convince_and_the_reason_says_so() -> None:
+def test_the_least_mean_is_taken_within_chance_where_leaves_are_pruned_and_the_reason_says_so() -> None:
     plain, look = Candidate(SINGLE_BEST, 0.0, 0, ()), Candidate("features at 3 %", 0.03, 1, ("size",))
     single, scale = np.array([0.10, 0.12, 0.09, 0.11]), UtilityScale("utility")
     for change, taken, reason in (
@@ -295,7 +295,7 @@ def test_the_least_mean_is_taken_within_chance_where_leaves_convince_and_the_rea
         ([0.0, 0.0, 0.0, 0.0], 0, "no way of looking has less"),
     ):
         losses = [single, single - np.array(change)]
-        best, why, more = _winner([plain, look], losses, [[one] for one in losses], scale, convinced=True)
+        best, why, more = _winner([plain, look], losses, [[one] for one in losses], scale, pruned=True)
         assert best == taken and reason in why and (more > 0) == ("within" in reason)
         assert _winner([plain, look], losses, [[one] for one in losses], scale)[0] == (taken if not more else 0)
 

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 98_102,
+    "lines": 98_099,
     "files": 364,
     "lines that the kernel imports": 2634,
     "lines that privacy and engine import": 18_473,

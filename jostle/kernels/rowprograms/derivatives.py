@@ -7,7 +7,8 @@ A loss is a formula of weights and of the cells of one row. It is differentiated
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from jostle.formulas import Formula, Noised, Origin, Source
 from jostle.kernels import KernelError
@@ -154,23 +155,16 @@ class Graph:
         """The steps of a number that was computed from symbols."""
         if type(value) is not Noised:
             return self.number(value)
-        steps: dict[int, Node] = {}
-        waiting: list[Origin] = [value.origin]
-        while waiting:
-            origin = waiting[-1]
+        steps: dict[Origin, Node] = {}
+        for origin in ordered([value.origin], _inputs):
             if isinstance(origin, Input):
-                steps[id(origin)] = self.node(origin.operation, value=origin.place)
-            if id(origin) in steps:
-                waiting.pop()
-                continue
-            if not isinstance(origin, Formula):
+                steps[origin] = self.node(origin.operation, value=origin.place)
+            elif type(origin) is Formula:
+                operands = [self.number(one) if isinstance(one, float | int) else steps[one] for one in origin.inputs]
+                steps[origin] = self._step(origin.function, operands)
+            else:
                 raise KernelError("a loss is of its weights and of one row, and this one has a measured number in it")
-            missing = [one for one in origin.inputs if not isinstance(one, float | int) and id(one) not in steps]
-            waiting += missing
-            if not missing:
-                operands = [steps[id(one)] if id(one) in steps else self.number(one) for one in origin.inputs]
-                steps[id(origin)] = self._step(origin.function, operands)
-        return steps[id(value.origin)]
+        return steps[value.origin]
 
     def _step(self, function: object, operands: list[Node]) -> Node:
         first, last = operands[0], operands[-1]
@@ -248,7 +242,20 @@ def _leaf(node: Node) -> bool:
 
 def order_of(roots: Iterable[Node]) -> list[Node]:
     """All steps below `roots` and these, operands first."""
-    order: dict[Node, None] = {}
+    return ordered(roots, lambda node: node.operands)
+
+
+def _inputs(origin: Origin) -> Iterable[Origin]:
+    """The inputs of a formula that are no plain numbers."""
+    return [one for one in getattr(origin, "inputs", ()) if not isinstance(one, float | int)]
+
+
+Step = TypeVar("Step")
+
+
+def ordered(roots: Iterable[Step], operands: Callable[[Step], Iterable[Step]]) -> list[Step]:
+    """All steps below `roots` and these, in an order in which operands come first."""
+    order: dict[Step, None] = {}
     waiting = [(root, False) for root in roots]
     while waiting:
         node, ready = waiting.pop()
@@ -256,5 +263,5 @@ def order_of(roots: Iterable[Node]) -> list[Node]:
             order[node] = None
         elif node not in order:
             waiting.append((node, True))
-            waiting += [(operand, False) for operand in node.operands if operand not in order]
+            waiting += [(operand, False) for operand in operands(node) if operand not in order]
     return list(order)

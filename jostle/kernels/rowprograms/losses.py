@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Column, Floats
-from jostle.kernels.rowprograms.derivatives import Graph, Node, is_number, order_of, symbol
+from jostle.kernels.rowprograms.derivatives import Graph, Node, is_number, order_of, ordered, symbol
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, affine, exponentials, numbers, rounded, row
 from jostle.privacy.rows import expressions as xp
@@ -157,8 +157,7 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
     values = numbers(weights, (len(loss.gradient),), "weights")
     units = row(d)
     cells = {place: xp.shift(xp.part(units, [i]), GRID_BITS - BITS) for i, place in enumerate(loss.places)}
-    fixed = _Fixed(values, cells)
-    parts = [fixed.of(step) for step in loss.gradient]
+    parts = _Fixed(values, cells).of(loss.gradient)
     return Contributions("loss_gradient", program([units], xp.concatenate(parts)), BITS)
 
 
@@ -171,19 +170,11 @@ class _Fixed:
         self._expressions: dict[Node, xp.Expression] = {}
         self._shares: dict[tuple[Node, ...], xp.Expression] = {}
 
-    def of(self, root: Node) -> xp.Expression:
-        """The expression of a step, of shape (1,), in units of 2^-BITS."""
-        waiting = [root]
-        while waiting:
-            node = waiting[-1]
-            if node in self._expressions:
-                waiting.pop()
-                continue
-            needed = [one for one in self._needed(node) if one not in self._expressions]
-            waiting += needed
-            if not needed:
-                self._expressions[node] = self._fixed(self.number(node)) if node.public else self._step(node)
-        return self._expressions[root]
+    def of(self, roots: Sequence[Node]) -> list[xp.Expression]:
+        """The expressions of steps, of shape (1,) each, in units of 2^-BITS."""
+        for node in ordered(roots, self._needed):
+            self._expressions[node] = self._fixed(self.number(node)) if node.public else self._step(node)
+        return [self._expressions[root] for root in roots]
 
     def number(self, root: Node) -> float:
         """The value of a public step."""
@@ -197,12 +188,7 @@ class _Fixed:
     def _needed(self, node: Node) -> Iterable[Node]:
         if node.public:
             return ()
-        if node.operation in ("+", "*"):
-            return [term for _, term in self._terms(node)[0]] if self._is_sum(node) else node.operands
-        return node.operands
-
-    def _is_sum(self, node: Node) -> bool:
-        return node.operation == "+" or node.operands[0].public
+        return [term for _, term in self._terms(node)[0]] if _is_sum(node) else node.operands
 
     def _terms(self, root: Node) -> tuple[list[tuple[float, Node]], float]:
         """A sum as public multiples of steps that are not sums, and a public number."""
@@ -223,7 +209,7 @@ class _Fixed:
     def _step(self, node: Node) -> xp.Expression:
         if node.operation == "cell":
             return self._cells[int(node.value)]
-        if node.operation in ("+", "*") and self._is_sum(node):
+        if _is_sum(node):
             terms, offset = self._terms(node)
             argument = xp.concatenate([self._expressions[term] for _, term in terms])
             matrix = np.array([[times for times, _ in terms]])
@@ -249,6 +235,10 @@ class _Fixed:
             case "power", (a,):
                 return _root(a) if node.value == 0.5 else _reciprocal(a)
         raise AssertionError(node.operation)
+
+
+def _is_sum(node: Node) -> bool:
+    return node.operation == "+" or (node.operation == "*" and node.operands[0].public)
 
 
 LARGEST = 2.0**30

@@ -159,7 +159,7 @@ class Graph:
         for origin in ordered([value.origin], _inputs):
             if isinstance(origin, Input):
                 steps[origin] = self.node(origin.operation, value=origin.place)
-            elif type(origin) is Formula:
+            elif isinstance(origin, Formula):
                 operands = [self.number(one) if isinstance(one, float | int) else steps[one] for one in origin.inputs]
                 steps[origin] = self._step(origin.function, operands)
             else:
